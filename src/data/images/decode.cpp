@@ -49,7 +49,7 @@ int64_t bytes_to_decode(const ImageHeader& header, double scale) {
   const double part = header.format->scales ? eighths(scale) / 8.0 : 1;
   const auto pixels =
       static_cast<int64_t>(std::ceil(part * double(header.width)) * std::ceil(part * double(header.height)));
-  return header.decoder_bytes + 3 * pixels * (header.orientation == 1 ? 1 : 2);
+  return static_cast<int64_t>(header.decoder_bytes) + 3 * pixels * (header.orientation == 1 ? 1 : 2);
 }
 
 }  // namespace octet

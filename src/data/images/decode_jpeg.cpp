@@ -146,12 +146,12 @@ Raster rgb_of_cmyk(const Raster& cmyk) {
 
 // Of a file whose scans refine all of the picture, as of progressive ones. libjpeg holds all coefficients until the
 // last scan.
-int64_t bytes_of_coefficients(jpeg_decompress_struct& jpeg) {
+double bytes_of_coefficients(jpeg_decompress_struct& jpeg) {
   if (!jpeg_has_multiple_scans(&jpeg)) return 0;
   int64_t blocks = 0;
   for (int c = 0; c < jpeg.num_components; ++c)
     blocks += int64_t{jpeg.comp_info[c].width_in_blocks} * int64_t{jpeg.comp_info[c].height_in_blocks};
-  return blocks * int64_t{sizeof(JBLOCK)};
+  return double(blocks) * sizeof(JBLOCK);
 }
 
 }  // namespace
@@ -166,7 +166,7 @@ ImageHeader jpeg_header(FileBytes file) {
     if (starts_with(segment, exif_mark) && exif.empty()) exif = segment;
     if (starts_with(segment, xmp_mark)) xmp = segment;
   }
-  const int64_t pixels = int64_t{reader.jpeg.image_width} * int64_t{reader.jpeg.image_height};
+  const double pixels = double(reader.jpeg.image_width) * double(reader.jpeg.image_height);
   return {.width = reader.jpeg.image_width,
           .height = reader.jpeg.image_height,
           .orientation = orientation_of(tiff_fields(exif), xmp),

@@ -203,7 +203,7 @@ ImageHeader tiff_header(FileBytes file) {
           .height = turned ? fields.width : fields.height,
           .orientation = fields.orientation == 0 ? orientation_of(fields, fields.xmp) : 1,
           // libtiff's four channels, and a strip, which may be the whole picture.
-          .decoder_bytes = 8 * fields.width * fields.height};
+          .decoder_bytes = 8.0 * double(fields.width) * double(fields.height)};
 }
 
 Raster decode_tiff(FileBytes file, const ImageHeader& header, double, std::vector<std::string>* warnings) {

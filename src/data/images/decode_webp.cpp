@@ -35,7 +35,8 @@ ImageHeader webp_header(FileBytes file) {
   }
   header.orientation = orientation_of(tiff_fields(exif), xmp);
   const bool lossy = starts_with(first, "VP8 ");
-  if (!lossy) header.decoder_bytes = 4 * header.width * header.height;  // lossless: libwebp's four channels
+  // Lossless: libwebp's four channels.
+  if (!lossy) header.decoder_bytes = 4.0 * double(header.width) * double(header.height);
   return header;
 }
 
