@@ -259,7 +259,7 @@ TEST_F(InitialWeights, BackbonesTakeTheirClassifiersWeights) {
 
 // Beginnings that trainers put in front of every name, beside tensors of their own.
 TEST_F(InitialWeights, NetworksAreFoundBehindAnyBeginning) {
-  const auto source = network("resnet18", 5);
+  const auto source = network("resnet18", 5), detector = network("retinanet");
   const StoredTensors file = stored(*source);
   for (const std::string beginning :
        {"module.", "_orig_mod.module.", "model.", "ema.", "model_ema.module.", "net.resnet.", "state_dict.backbone."}) {
@@ -270,7 +270,6 @@ TEST_F(InitialWeights, NetworksAreFoundBehindAnyBeginning) {
     const auto into = network("resnet18");
     EXPECT_EQ(load(*into, wrapped).unused.size(), 3u) << beginning;
     EXPECT_EQ(stored(*into), file) << beginning;
-    const auto detector = network("retinanet");
     EXPECT_EQ(load_backbone(*detector, wrapped).loaded, 100u) << beginning;
   }
 }
