@@ -21,7 +21,7 @@ class Rivals(Case):
     def test_loss_falls(self):
         for policy, (share, settings) in RIVALS.items():
             with self.subTest(policy):
-                chosen = {"data__samples": 1024, "train__lr": 0.02, "train__steps": 48, "backend__threads": 2, **settings}
+                chosen = {"data__samples": 1024, "train__lr": 0.02, "train__steps": 48, **settings}
                 self.train(policy, policy__name=policy, **chosen)
                 self.expect_falling_loss(policy, share)
 
