@@ -58,15 +58,15 @@ Config with_batch(const Config& given, Transport& transport) {
     return bytes_of_training(config, ranks);
   };
   int64_t batch = ranks * config.train.accumulate * std::max<int64_t>(1, config.train.norm_group);
-  const bool may_choose = given.train.memory_mb > 0;  // storage, parts and stages, so that more fits: with_memory()
-  while (may_choose && batch < 8 * ranks) batch *= 2;
-  REQUIRE_USAGE(may_choose || needed(batch) <= memory,
-                "use smaller images, a smaller network or a host with more memory", given.file,
+  // With a limit, with_memory() chooses storage, parts and stages so that more fits: 8 images a rank may try.
+  const int64_t tried = given.train.memory_mb > 0 ? std::max(batch, 8 * ranks) : 0;
+  const auto fits = [&](int64_t size) { return size <= tried || needed(size) <= memory; };
+  REQUIRE_USAGE(fits(batch), "use smaller images, a smaller network or a host with more memory", given.file,
                 ": data.batch: auto finds no batch: ", batch, " images take ", needed(batch) / 1'000'000,
                 " MB on a rank, which may take ", memory / 1'000'000, " MB");
-  while (2 * batch * least_steps_of_epoch <= images && needed(2 * batch) <= memory) batch *= 2;
+  while (2 * batch * least_steps_of_epoch <= images && fits(2 * batch)) batch *= 2;
   if (transport.rank() == 0 && needed(batch) > memory)
-    spdlog::info("data.batch: auto is {}, the least: it takes {} MB as the recipe is, and {} MB are left for it", batch,
+    spdlog::info("data.batch: auto is {}: it takes {} MB as the recipe is, and {} MB are left for it", batch,
                  needed(batch) / 1'000'000, std::max<int64_t>(0, memory) / 1'000'000);
   else if (transport.rank() == 0)
     spdlog::info("data.batch: auto is {}: it takes {} MB of the {} MB that a rank may take{}", batch,

@@ -87,9 +87,12 @@ class Memory(Case):
         log, peak = self.peak_of("auto", data__batch="auto", train__memory_mb=110, data__samples=6400)
         self.assertRegex(log, r"data.batch: auto is \d+: it takes \d+ MB of the \d+ MB")
         self.assertLess(peak, 110, log)
+        for limit in [], ["--memory-mb", 2000]:  # few images: their number decides, with a limit and without
+            few = self.octet("plan", RECIPE, *limit, *with_settings({**LARGE, "data.batch": "auto", "data.samples": 50}))
+            self.assertIn("data.batch: auto is 2: it takes", few.err)
         job = self.octet("plan", RECIPE, "--memory-mb", 20, *with_settings({**LARGE, "data.batch": "auto"}), code=2)
         self.assertRegex(job.err, r"train.memory_mb: 20 is too small: the least is \d")
-        self.assertRegex(job.err, r"data.batch: auto is 8, the least: it takes \d+ MB as the recipe is, and \d+ MB are left for it")
+        self.assertRegex(job.err, r"data.batch: auto is 8: it takes \d+ MB as the recipe is, and \d+ MB are left for it")
 
     def test_stages_freeze_where_weights_are_known(self):
         self.peak_of("first", data__batch=8)
