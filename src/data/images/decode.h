@@ -15,7 +15,7 @@ struct ImageHeader {
   const ImageFormat* format = nullptr;
   int64_t width = 0, height = 0;  // as stored, before the picture is turned upright
   int orientation = 1;            // of EXIF or XMP, 1 .. 8
-  double decoder_bytes = 0;       // that decoding holds beside the pixels; of sides not checked yet, hence not int64_t
+  double decoder_bytes = 0;       // that decoding holds beside the pixels; a double: of sides that are not checked yet
 };
 
 // Reads the header only. Throws BadImage for a format that is not in the table of image_format.cpp, and for more than

@@ -146,12 +146,12 @@ Raster rgb_of_cmyk(const Raster& cmyk) {
 
 // Of a file whose scans refine all of the picture, as of progressive ones. libjpeg holds all coefficients until the
 // last scan.
-double bytes_of_coefficients(jpeg_decompress_struct& jpeg) {
+int64_t bytes_of_coefficients(jpeg_decompress_struct& jpeg) {
   if (!jpeg_has_multiple_scans(&jpeg)) return 0;
   int64_t blocks = 0;
   for (int c = 0; c < jpeg.num_components; ++c)
     blocks += int64_t{jpeg.comp_info[c].width_in_blocks} * int64_t{jpeg.comp_info[c].height_in_blocks};
-  return double(blocks) * sizeof(JBLOCK);
+  return blocks * int64_t{sizeof(JBLOCK)};
 }
 
 }  // namespace
@@ -170,7 +170,7 @@ ImageHeader jpeg_header(FileBytes file) {
   return {.width = reader.jpeg.image_width,
           .height = reader.jpeg.image_height,
           .orientation = orientation_of(tiff_fields(exif), xmp),
-          .decoder_bytes = bytes_of_coefficients(reader.jpeg) + (is_cmyk(reader) ? 4 * pixels : 0)};
+          .decoder_bytes = double(bytes_of_coefficients(reader.jpeg)) + (is_cmyk(reader) ? 4 * pixels : 0)};
 }
 
 Raster decode_jpeg(FileBytes file, const ImageHeader&, double scale, std::vector<std::string>* warnings) {

@@ -35,7 +35,7 @@ ImageHeader webp_header(FileBytes file) {
   }
   header.orientation = orientation_of(tiff_fields(exif), xmp);
   const bool lossy = starts_with(first, "VP8 ");
-  // Lossless: libwebp's four channels.
+  // Of lossless ones libwebp holds four channels; VP8X may be either.
   if (!lossy) header.decoder_bytes = 4.0 * double(header.width) * double(header.height);
   return header;
 }
